@@ -16,6 +16,8 @@ import { testContext } from '../support/context.js';
 const PER_MINUTE = 300;
 /** The prefix whose server is idle. */
 const IDLE = '21.T11999';
+/** The prefix whose server is under pressure at the same times as that of 21.T11998. */
+const OTHER = '21.T12000';
 const counted = (answered: number, unknown: number, pressed = 0) => ({ answered, unknown, pressed });
 
 describe('miss-based network limit', () => {
@@ -135,12 +137,16 @@ describe('miss-based network limit', () => {
       const networks = new LimitedNetworks(context);
       const idle = { waiting: 0, limit: 1, running: 0 };
       const usage = () => ({ read: { ...idle, waiting: isUnderPressure() ? 1 : 0 }, forwarded: idle });
-      const [idleServer, server] = [
+      const [idleServer, server, otherServer] = [
         partial<OriginServer>({ usage: () => ({ read: idle, forwarded: idle }) }),
         partial<OriginServer>({ usage }),
+        partial<OriginServer>({ usage }),
       ];
-      // The pressed server is the second of its handles.
-      const findServers = ({ prefix }: HandleRef) => (prefix === IDLE ? [idleServer] : [idleServer, server]);
+      const findServers = ({ prefix }: HandleRef) => {
+        if (prefix === IDLE) return [idleServer];
+        // The pressed server is the second of its handles.
+        return prefix === OTHER ? [otherServer] : [idleServer, server];
+      };
       const enumeration = { perMinute: 3, forMs: 10_000 };
       const settings = { current: { traffic: { enumeration } } };
       const limitMiss = createMissLimit(
@@ -207,6 +213,16 @@ describe('miss-based network limit', () => {
       await read('polite', 'normal', false);
       for (let times = 0; times < 20; times++) await read('elsewhere', 'normal', false, IDLE);
       expect(networks.limits()).toEqual([]);
+    });
+
+    test('is compared only with the networks that wait for the same server', async () => {
+      const { read, networks } = start({ isUnderPressure: () => true });
+      await read('elsewhere', 'normal', false, OTHER);
+      for (let times = 0; times < 20; times++) await read('alone', 'normal', false);
+      expect(networks.limits()).toEqual([]);
+      for (let times = 0; times < 40; times++) await read('elsewhere', 'normal', false, OTHER);
+      await read('polite', 'normal', false);
+      await expect(read('alone', 'normal', false)).rejects.toMatchObject({ code: 'RATE_LIMITED' });
     });
 
     test('never includes background callers, which already yield under pressure', async () => {

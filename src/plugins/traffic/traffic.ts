@@ -3,12 +3,12 @@ import { boundedMap } from '../../cache/bounded-map.js';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
-import type { HandleRef } from '../../handle/handle.js';
 import { restOf } from '../../http/route-table.js';
 import { type AdminHandler, callOf, decodeParameter } from '../../http/router.js';
 import type { Ranked } from '../../observe/recent.js';
 import { networkNamed } from '../../http/client-address.js';
 import type { AroundMiss, Miss } from '../../upstream/caller.js';
+import type { OriginServer } from '../../upstream/contract.js';
 import { createLimitedNetworks, type LimitedNetworks } from './limited-networks.js';
 import {
   ERRORS,
@@ -106,16 +106,19 @@ export function createMissLimit(
   networks: LimitedNetworks,
 ): AroundMiss {
   const window = new MissWindow();
+  /** Misses under pressure, by server: a network is compared with those that read from the same one. */
+  const pressedAt = new Map<OriginServer, MissWindow>();
   const countLimited = metrics.counterOf(METRICS.limitedMisses);
   metrics.readGauge(METRICS.limitedNetworks, () => networks.limits().length);
   // Pressure means that the queue is at least as long as the concurrency limit for reads.
-  const isUnderPressure = (handle: HandleRef): boolean =>
-    upstreams
-      .findServers(handle)
-      .map(({ usage }) => usage().read)
-      .some(({ waiting, limit }) => waiting >= limit);
+  const isUnderPressure = ({ usage }: OriginServer): boolean => {
+    const { waiting, limit } = usage().read;
+    return waiting >= limit;
+  };
   // Misses count from zero when a limit ends, even if a different instance has set it.
-  networks.onLimited = (network) => window.forget(network);
+  networks.onLimited = (network) => {
+    for (const each of [window, ...pressedAt.values()]) each.forget(network);
+  };
 
   function assertNotLimited(network: string): void {
     const limited = networks.find(network);
@@ -125,10 +128,10 @@ export function createMissLimit(
     throw new ServiceError(ERRORS.RATE_LIMITED, { detail, retryAfterMs: limited.until - now() });
   }
 
-  function count(network: string, added: Partial<MissCounts>): void {
+  function count(network: string, added: Partial<MissCounts>, counted = window): void {
     const at = now();
     if (networks.find(network) !== undefined) return;
-    const { counts, pressedOfAll } = window.countMisses(network, added, at);
+    const { counts, pressedOfAll } = counted.countMisses(network, added, at);
     const { perMinute, forMs } = settings.current.traffic.enumeration;
     const reason = judgeMisses(counts, pressedOfAll, perMinute);
     if (reason !== undefined) networks.limit({ network, until: at + forMs, reason });
@@ -137,8 +140,12 @@ export function createMissLimit(
   async function judge<T>(network: string, { handle, caller, read, isUnknown }: Miss<T>): Promise<T> {
     assertNotLimited(network);
     // Background requests already yield to all others.
-    if (caller?.class !== 'background' && isUnderPressure(handle)) {
-      count(network, { pressed: 1 });
+    const server =
+      caller?.class === 'background' ? undefined : upstreams.findServers(handle).find(isUnderPressure);
+    if (server !== undefined) {
+      const pressed = pressedAt.get(server) ?? new MissWindow();
+      pressedAt.set(server, pressed);
+      count(network, { pressed: 1 }, pressed);
       assertNotLimited(network);
     }
     const answer = await read();
