@@ -51,10 +51,14 @@ export function createUpstreams(
     createOriginServer({ ...server, ...ofAll }, context, outgoing, mainUrl),
   );
   const findServers = createPrefixRouting(servers, { roots, unserved });
+  // Several servers may have the same address, for example with different timeouts.
+  const addresses = [...new Set(servers.map(({ url }) => url))];
   context.metrics.registerLimitUsage(() =>
-    servers.flatMap(({ url, usage }) =>
-      Object.entries(usage()).map(([kind, used]) => ({ server: url, kind, ...used })),
-    ),
+    addresses.flatMap((address) => {
+      const usages = servers.filter(({ url }) => url === address).map(({ usage }) => usage());
+      const sumOf = (kind: 'read' | 'forwarded') => sumUsages(usages.map(({ [kind]: used }) => used));
+      return (['read', 'forwarded'] as const).map((kind) => ({ server: address, kind, ...sumOf(kind) }));
+    }),
   );
   return {
     servers,
@@ -116,7 +120,7 @@ export function createOriginServer(
     list: source.forwards ? records.list : source.createList(settings, access),
     forward: limitForwards(createForwardRequest(settings, { pseudonym, writeAgent, sessions }), limiter),
     checksLogins: !readOnly && url.startsWith('https:'),
-    onIgnoredLogin: warnOfIgnoredLogins(url, context),
+    onIgnoredLogin: warnOfIgnoredLogins(url, keysOf(url), context),
     usage: () => ({ read: reads.usage(), forwarded: limiter.usage() }),
     close,
   };
@@ -126,10 +130,14 @@ export function createOriginServer(
  * Returns a callback for writes whose login the server ignored; undefined over https. Startup logs no
  * warning, because a second proxy, or a port marked as secure by the operator, accepts logins over http.
  */
-function warnOfIgnoredLogins(url: string, { log, clock }: Context): (() => void) | undefined {
+function warnOfIgnoredLogins(
+  url: string,
+  keys: ServerKeys,
+  { log, clock }: Context,
+): (() => void) | undefined {
   if (!url.startsWith('http:')) return undefined;
   return onceAMinute(clock, () => {
-    const remedy = 'set upstream.url to an https address';
+    const remedy = `set ${keys.url} to an https address`;
     log.warn({ upstream: url, remedy }, 'the Handle server ignored the login of a write');
   });
 }
@@ -199,13 +207,13 @@ export function createUpstreamClient(
             if ('key' in changed) written.set(changed.key, true);
             else if (purged.set(changed.prefix, true)) purged.set('', true);
           },
-    usage: () => sumUsages(servers),
+    usage: () => sumUsages(servers.map(({ usage }) => usage())),
   };
 }
 
-function sumUsages(servers: readonly UpstreamServer[]): LimiterUsage {
+function sumUsages(usages: readonly LimiterUsage[]): LimiterUsage {
   const sum = { running: 0, waiting: 0, limit: 0 };
-  for (const { running, waiting, limit } of servers.map(({ usage }) => usage())) {
+  for (const { running, waiting, limit } of usages) {
     sum.running += running;
     sum.waiting += waiting;
     sum.limit += limit;

@@ -18,10 +18,10 @@ const HEADERS = {
 };
 const V2_BODY = JSON.stringify([{ idx: 1, type: 'URL', parsed_data: 'https://example.org/new' }]);
 
-async function start(upstreamUrl: string) {
+async function start(upstreamUrl: string, env: Record<string, string> = { UPSTREAM_URL: upstreamUrl }) {
   const lines: string[] = [];
   const logger = createLogger({ level: 'info', destination: { write: (line) => void lines.push(line) } });
-  const proxy = await startProxy({ UPSTREAM_URL: upstreamUrl }, { logger });
+  const proxy = await startProxy(env, { logger });
   const send = async (path: string, body: string, headers: Record<string, string> = HEADERS) => {
     const response = await fetch(proxy.url + path, { method: 'PUT', headers, body });
     return { status: response.status, text: await response.text() };
@@ -48,6 +48,17 @@ describe('warning about logins ignored over plain HTTP', () => {
     pass(MINUTE_MS);
     expect(await send('/api/handles/21.T11998/demo', BODY)).toEqual(refused);
     expect(warnings()).toHaveLength(2);
+  });
+
+  test('names the key of the server among several', async () => {
+    const UPSTREAMS = JSON.stringify([
+      { prefixes: ['*'], url: demo.url, readOnly: true },
+      { prefixes: ['21.T11998'], url: plain.url },
+    ]);
+    const { send, warnings } = await start(plain.url, { UPSTREAMS });
+    expect((await send('/api/handles/21.T11998/demo', BODY)).status).toBe(403);
+    const remedy = 'set upstreams.1.url to an https address';
+    expect(warnings()).toContainEqual(expect.objectContaining({ ...WARNING, remedy }));
   });
 
   test('is logged for an ePIC v2 write', async () => {

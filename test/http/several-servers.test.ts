@@ -101,6 +101,20 @@ describe('proxy with several upstream servers', () => {
     }
   });
 
+  test('exports each metric series once, also if two servers have the same address', async () => {
+    const sharing = [
+      { prefixes: ['21.T1'], url: a.url, concurrency: 10 },
+      { prefixes: ['20.500.99'], url: a.url, concurrency: 5, readOnly: true },
+    ];
+    const { app } = await start({ UPSTREAMS: JSON.stringify(sharing) });
+    const { text } = await request(app.admin).get('/metrics');
+    const series = text.split('\n').filter((line) => line.includes(a.url));
+    const names = series.map((line) => line.slice(0, line.lastIndexOf(' ')));
+    expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([]);
+    const limit = 'handle_proxy_upstream_concurrency_limit';
+    expect(series).toContain(`${limit}{server="${a.url}",kind="read"} 15`);
+  });
+
   test('reads a prefix record from the server for its prefix, and otherwise from the default server', async () => {
     const { ask } = await start();
     expect((await ask('/api/handles/0.NA/20.500.99')).status).toBe(200);
