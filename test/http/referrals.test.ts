@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import request from 'supertest';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
+import { batchTarget, elementsOf, numbered } from '../support/batch.js';
 import { createCertificate } from '../support/certificate.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
 import { basic, startDemoServer } from '../support/demo.js';
@@ -88,6 +89,17 @@ describe('proxy that follows referrals', () => {
     const { text } = await request(app.admin).get('/metrics');
     expect(text).toContain('handle_proxy_upstream_requests_total{server="referred",outcome="found"} 1');
     expect(text).not.toContain(far.url);
+  });
+
+  test('does not delay batches of one prefix while the server of another hangs', async () => {
+    const { ask } = await start({ UPSTREAM_CONCURRENCY: '4' });
+    far.hold.holdReplies('GET');
+    const hanging = [0, 1, 2].map((at) => ask(batchTarget(numbered(5, `99.FAR/batch${at}`))));
+    await expect.poll(() => far.asked).toBe(2);
+    const elements = elementsOf(await ask(batchTarget(['99.TLS/page'])));
+    expect(elements.map(({ status }) => status)).toEqual([200]);
+    far.hold.sendHeld('GET');
+    for (const { status } of await Promise.all(hanging)) expect(status).toBe(200);
   });
 
   test('follows a service record to its site', async () => {

@@ -274,12 +274,25 @@ describe('proxy with several upstream servers', () => {
     expect((await Promise.all(hanging)).map(({ status }) => status)).toContain(404);
   });
 
+  test('loads a batch by the concurrency of its server, whatever the others allow', async () => {
+    const several = [
+      { prefixes: ['21.T1'], url: a.url, concurrency: 4 },
+      { prefixes: ['20.500.99'], url: b.url, concurrency: 40 },
+    ];
+    const { ask } = await start({ UPSTREAMS: JSON.stringify(several) });
+    for (const { hold } of [a, b]) hold.holdReplies('GET');
+    const batches = ['21.T1', '20.500.99'].map((prefix) => ask(batchTarget(numbered(30, prefix))));
+    await expect.poll(asked).toEqual([1, 10, 0]);
+    for (const { hold } of [a, b]) hold.sendHeld('GET');
+    for (const { status } of await Promise.all(batches)) expect(status).toBe(200);
+  });
+
   test('does not delay batches from other servers when one hangs', async () => {
     const { ask } = await start({ UPSTREAM_CONCURRENCY: '8' });
     b.hold.holdReplies('GET');
     const hanging = [0, 1, 2, 3].map((at) => ask(batchTarget(numbered(20, `20.500.99/batch${at}`))));
-    // Four is the concurrency limit for all batches together.
-    await expect.poll(() => b.asked).toBe(4);
+    // All batches together use at most half of the concurrency of their server.
+    await expect.poll(() => b.asked).toBe(50);
     const { body } = await ask(batchTarget(['21.T1/page', '99.X/none', '21.T1/none']));
     const elements = JSON.parse(body.toString()) as { status: number }[];
     expect(elements.map(({ status }) => status)).toEqual([200, 400, 404]);

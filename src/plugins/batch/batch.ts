@@ -43,13 +43,18 @@ import {
 } from './stream.js';
 
 export function start(host: Host): Started {
-  const { upstreams } = host;
-  // All handles of a batch may belong to the server with the lowest limit.
-  const least = Math.min(...upstreams.servers.map(({ concurrency }) => concurrency));
-  const serverOf = (handle: HandleRef): string | undefined => upstreams.findServers(handle)[0]?.url;
-  const part = (divisor: number): number => Math.max(1, Math.floor(least / divisor));
-  // All batches together use at most half of the slots; the rest remain free for single reads.
-  const streamElements = createStreamElements(part(4), part(2), serverOf);
+  const { upstreams, settings } = host;
+  // With referrals, the servers of a prefix are in its record.
+  const { concurrency: ofReferrals } = settings.current.upstream;
+  const streamElements = createStreamElements(
+    Math.max(ofReferrals, ...upstreams.servers.map(({ concurrency }) => concurrency)),
+    (handle) => {
+      const [server] = upstreams.findServers(handle);
+      return server === undefined
+        ? { name: handle.prefix, concurrency: ofReferrals }
+        : { name: server.url, concurrency: server.concurrency };
+    },
+  );
   const unsent = new UnsentCount(host.unsent, host, 'http');
   return {
     handlers: (parts) => createBatchHandlers(parts, createAnswerBatch(host, parts, streamElements, unsent)),

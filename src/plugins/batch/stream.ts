@@ -38,21 +38,32 @@ const MAX_AHEAD_CHARS = 64 * 1024;
 
 const workOf = ({ text, readChars }: RenderedElement): number => Math.max(text.length, readChars);
 
-/** `perBatch`: loads of a batch; `total`: of all batches per server, which `serverOf` returns. */
+/** A server, or the servers of a prefix without a configured one. */
+interface LoadSource {
+  name: string;
+  concurrency: number;
+}
+
+/** Divisors of a source's concurrency: a batch uses a quarter of it, and all batches together half. */
+const [OF_BATCH, OF_ALL] = [4, 2];
+
+/** `maxConcurrency`: the highest concurrency of a source. */
 export function createStreamElements(
-  perBatch: number,
-  total: number,
-  serverOf: (handle: HandleRef) => string | undefined,
+  maxConcurrency: number,
+  sourceOf: (handle: HandleRef) => LoadSource,
 ): StreamElements {
-  const inSlotOf = createSlotsByServer(total);
+  const inSlotOfAll = createSlotsBySource(OF_ALL);
 
   return async function* streamElements(work) {
-    const ahead = new LookAhead(work, perBatch, ({ handle, load }) =>
-      inSlotOf(serverOf(handle), () => {
+    const inSlotOfBatch = createSlotsBySource(OF_BATCH);
+    const ahead = new LookAhead(work, partOf(maxConcurrency, OF_BATCH), ({ handle, load }) => {
+      const source = sourceOf(handle);
+      const loadNow = () => {
         work.signal.throwIfAborted();
         return load();
-      }),
-    );
+      };
+      return inSlotOfBatch(source, () => inSlotOfAll(source, loadNow));
+    });
     let chunk = '';
     let chunkWork = 0;
     let separator = '';
@@ -160,20 +171,23 @@ class LookAhead {
   }
 }
 
-/** Runs at most `total` loads per server, first come, first served; a server that hangs delays no other. */
-function createSlotsByServer(total: number) {
-  const slotsOf = new Map<string | undefined, { free: number; waiting: (() => void)[] }>();
-  return async function inSlotOf<T>(server: string | undefined, work: () => Promise<T>): Promise<T> {
-    const slots = slotsOf.get(server) ?? { free: total, waiting: [] };
-    slotsOf.set(server, slots);
-    if (slots.free > 0) slots.free--;
+const partOf = (concurrency: number, divisor: number): number =>
+  Math.max(1, Math.floor(concurrency / divisor));
+
+/** Runs at most a part of each source's concurrency, first come, first served; a server that hangs delays no other. */
+function createSlotsBySource(divisor: number) {
+  const slotsOf = new Map<string, { running: number; waiting: (() => void)[] }>();
+  return async function inSlotOf<T>({ name, concurrency }: LoadSource, work: () => Promise<T>): Promise<T> {
+    const slots = slotsOf.get(name) ?? { running: 0, waiting: [] };
+    slotsOf.set(name, slots);
+    if (slots.running < partOf(concurrency, divisor)) slots.running++;
     else await new Promise<void>((resolve) => slots.waiting.push(resolve));
     try {
       return await work();
     } finally {
       const next = slots.waiting.shift();
-      if (next === undefined) slots.free++;
-      else next();
+      if (next !== undefined) next();
+      else if (--slots.running === 0) slotsOf.delete(name);
     }
   };
 }
