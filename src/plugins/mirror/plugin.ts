@@ -32,7 +32,7 @@ const SECTIONS = {
     user: text({ allowed: 'an identity such as 300:21.T1/ADMIN', pattern: /^[\x21-\x7e]+$/ })
       .optional()
       .describe(
-        'Identity with the right to list the handles of `mirror.prefixes`, such as `300:21.T1/ADMIN`; it is sent only to the server of the prefix, over https or to loopback.',
+        'Identity with the right to list the handles of `mirror.prefixes`, such as `300:21.T1/ADMIN`; it is sent to the server of each of them, over https or to loopback, and to no other.',
       ),
     password: secret(
       text({ allowed: 'the password of mirror.user', pattern: /^.+$/s })
