@@ -111,7 +111,7 @@ type Grant = (freeSince: number) => void;
 /** Bounds of a queue, far above the concurrent requests of a client for one handle. */
 const MAX_WAITERS_OF_CLIENT = 128;
 const MAX_WAITERS = 1024;
-/** Maximum waiters of a network on all handles: a quarter of a queue, because a network may use many logins. */
+/** Maximum waiters of a network on all handles of a prefix: a quarter of a queue, because a network may use many logins. */
 const MAX_WAITERS_OF_NETWORK = 256;
 
 /** Time for which a login counts as refused (ms). A write that the server refuses holds the lock while others wait. */
@@ -128,7 +128,7 @@ const MAX_RELEASES = 4096;
 export class LockQueue {
   /** The waiters by key and client. The first waiter of the first client holds the lock. */
   readonly #queues = new Map<string, Map<string, Grant[]>>();
-  /** The number of waiters of each login under a prefix, each network and each key. */
+  /** The number of waiters of each login and each network under a prefix, and of each key. */
   readonly #waiters = new Map<string, number>();
   readonly #refused: LRUCache<string, true>;
   /** Release times by key, oldest first (ms). */
@@ -151,12 +151,12 @@ export class LockQueue {
    * or releases its lock; undefined if the writer may not wait.
    */
   enter(key: string, writer: Writer, grant: Grant): (() => void) | undefined {
-    const { client, network } = writer;
+    const { client, network, prefix } = writer;
     const queue = this.#queues.get(key) ?? new Map<string, Grant[]>();
     const own = queue.get(client) ?? [];
     const bounds: [name: string, max: number][] = [
       [loginKeyOf(writer), this.#refused.has(loginKeyOf(writer)) ? 1 : Infinity],
-      [`network ${network}`, MAX_WAITERS_OF_NETWORK],
+      [`network ${prefix} ${network}`, MAX_WAITERS_OF_NETWORK],
       [`key ${key}`, MAX_WAITERS],
     ];
     const isFull = bounds.some(([name, max]) => (this.#waiters.get(name) ?? 0) >= max);
